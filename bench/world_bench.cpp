@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <chrono>
 #include <cmath>
@@ -860,6 +861,55 @@ class Rows {
                        [&](const std::string& row, double value, const char* unit) { add(row, value, unit); });
   }
 
+  // A world file that keeps to a budget, edited in its middle and far away in turn: what it costs that one grid holds a
+  // window of it. Of a copy.
+  void window(qry_context* context, const std::string& path) {
+    if (budget_bytes_ == 0) give_up("window: it needs --budget");
+    const std::string copy = path + ".window.quarry";
+    std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+    qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
+    budget.bytes = budget_bytes_;
+    qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.home = home_;
+    home_info.next = &budget;
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.path = copy.c_str();
+    info.next = &home_info;
+    qry_world* world = nullptr;
+    add("window: opened", ms_of([&] { require(qry_world_open(context, &info, &world), "qry_world_open"); }), "ms");
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    require(qry_world_get_state(world, &state), "qry_world_get_state");
+    const uint64_t before = state.voxel_count;
+    std::array<int32_t, 3> middle{};
+    for (size_t axis = 0; axis < 3; ++axis) middle[axis] = int32_t((int64_t(state.min[axis]) + state.max[axis]) / 2);
+    std::vector<double> here, there, back, stays;
+    uint64_t more = 0;
+    const auto edit = [&](int32_t x, int32_t y, int32_t z, bool adds) {
+      qry_edit ball = sphere(x, y, z, 64, 7);
+      if (!adds) ball.mode = QRY_MODE_REMOVE;
+      return ms_of([&] {
+        uint64_t changed = 0;
+        require(qry_world_edit(world, &ball, &changed), "qry_world_edit");
+        more += adds ? changed : ~changed + 1;
+      });
+    };
+    constexpr int32_t kFar = 1'000'000;
+    for (int i = 0; i < repeats_; ++i) {
+      const double first = edit(middle[0] + i * 40, middle[1], middle[2], false);
+      (i ? back : here).push_back(first);
+      stays.push_back(edit(middle[0] + i * 40, middle[1] + 90, middle[2], false));
+      there.push_back(edit(middle[0] + kFar + i * 40, middle[1], middle[2], true));
+    }
+    add("window: an edit of radius 64, the first", median(here), "ms");
+    add("window: the same beside it", median(stays), "ms");
+    add("window: a million voxels away, where the window moves to", median(there), "ms");
+    if (!back.empty()) add("window: back again", median(back), "ms");
+    require(qry_world_get_state(world, &state), "qry_world_get_state");
+    if (state.voxel_count != before + more) give_up("window: the world has another number of voxels");
+    qry_world_destroy(&world);
+    std::filesystem::remove(copy);
+  }
+
   // A world file, opened and pictured, each time in a context of its own; then grown and eroded by a voxel. Memory is
   // what the process has at its peak and afterwards beyond what it had before; each file is a run of its own.
   // `resolution`: of a mesh.
@@ -1021,6 +1071,7 @@ int run(int count, char** values) {
   if (!file.empty()) {
     if (only == "strokes") rows.strokes(file);
     else if (only == "flight") rows.flight(file, host_bytes);
+    else if (only == "window") rows.window(context, file);
     else rows.open(file, resolution);
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");

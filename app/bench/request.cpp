@@ -54,7 +54,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
       "--only", options.only, "TEXT",
       "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
       "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind "
-      "the world; flight: frames through the file of --open, of which --budget holds a part; readers: rays or look-ups "
+      "the world; flight: frames through the file of --open, of which --budget holds a part; window: edits of that "
+      "file here and a million voxels away; readers: rays or look-ups "
       "(all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render, scan, readers: part of a Vulkan device's name");
@@ -68,9 +69,10 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
   arguments.text("--home", options.home, "HOME",
                  "world, readers: where worlds are kept: automatic, host, device, emulated (automatic)");
-  arguments.text(
-      "--budget", budget, "SIZE",
-      "world: with --only attached or flight, the part of the device's memory that worlds keep to, 256M (all of it)");
+  arguments.text("--budget", budget, "SIZE",
+                 "world: with --only attached, flight or window, the part of the device's memory that worlds keep to, "
+                 "256M (all of "
+                 "it)");
   arguments.text("--host-memory", host_memory, "SIZE",
                  "world: with --only flight, the host's memory for its pages; it is flown again, from these (none)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");

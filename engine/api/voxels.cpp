@@ -147,7 +147,10 @@ qry_result check_region_inside(const qry_world& world, uint32_t volume, const in
   const WideBox box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
   const Instance* offender = nullptr;
   // One that a file follows may be larger than its grid: what is beyond all coordinates is refused there.
-  if (world.home && world.home->pages() && world.home->pages()->can_move()) return QRY_OK;
+  if (world.home && world.home->pages() &&
+      (world.home->pages()->can_move() ||
+       world.home->pages()->holds({{min[0], min[1], min[2]}, {max[0], max[1], max[2]}})))
+    return QRY_OK;
   if (shown_inside_world(world.document->scene(), volume, box, &offender)) return QRY_OK;
   return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
                 function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),

@@ -388,8 +388,9 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   // What one grid does not hold is made window by window.
   const std::vector<Box3> windows = pages_->windows_of(intersected(bounds, {kSceneMin, kSceneMax}), creates || floods);
   if (creates && windows.size() > 1) QRY_TRY(shape.rows(kMostBricksPerEdit));
-  if (windows.empty() && creates && !(intersected(bounds, {kWorldMin, kWorldMax}) == bounds))
-    return edit_there(edit, {});  // which says so
+  if (const Box3 here = moved(intersected(bounds, {kSceneMin, kSceneMax}), Int3{} - origin());
+      windows.empty() && creates && !(intersected(here, {kWorldMin, kWorldMax}) == here && in_scene(bounds)))
+    return edit_there(in_window(edit, origin()), {});  // which says so
   Edit its;
   std::vector<Box3> parts;
   const auto show = [&](const Box3* window) -> Result<void> {

@@ -382,6 +382,24 @@ TEST_CASE(
       voxels += *changed;
       CHECK(session.shown().voxels == voxels);
     }
+    // A stroke from place to place is one step.
+    REQUIRE(session.begin_stroke());
+    for (const Int3 place : {places[1], places[0], places[2]}) {
+      Edit dab;
+      dab.shape = Shape::sphere;
+      dab.mode = Mode::add;
+      dab.a = place + Int3{-40, 0, 0};
+      dab.radius = 1;
+      dab.material = 3;
+      const auto changed = session.apply(dab);
+      REQUIRE(changed);
+      CHECK(*changed == 7);
+    }
+    REQUIRE(session.end_stroke());
+    CHECK(session.shown().voxels == voxels + 21);
+    CHECK(session.steps().size() == 4);
+    REQUIRE(session.undo());
+    CHECK(session.shown().voxels == voxels);
     // Undone from where the camera is now; and one of them made again.
     for (int i = 0; i < 3; ++i) REQUIRE(session.undo());
     CHECK(session.shown().voxels == 3 * 4096);

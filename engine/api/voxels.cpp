@@ -8,6 +8,7 @@
 
 #include "base/parallel.hpp"
 #include "engine/api/handles.hpp"
+#include "engine/home/resident_pages.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;

@@ -166,6 +166,7 @@ Result<void> find_placed(io::StoreReader& store, FileFacts& out, Axes axes, cons
       },
       progress));
   std::vector<Box3> bounds;
+  bounds.reserve(volumes.size());
   for (const Extent& its : volumes) bounds.push_back(its.bounds);
   for (const uint32_t i : shown_instances(scene, false))
     if (!in_scene(placed(scene.instances[i], bounds[scene.instances[i].volume])))

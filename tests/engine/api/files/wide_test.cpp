@@ -307,7 +307,7 @@ TEST_CASE("c_api: of a world of more pages than are kept in mind the window find
     // A voxel beside one of them, from corner to corner.
     uint64_t more = 0;
     for (const auto& [x, z] : {std::array{0, 0}, {kEdge - 1, kEdge - 1}, {0, kEdge - 1}, {kEdge - 1, 0}}) {
-      const auto i = size_t(z * kEdge + x);
+      const size_t i = size_t(z) * kEdge + size_t(x);
       const int32_t beside[3] = {xyz[3 * i] + 1, xyz[3 * i + 1], xyz[3 * i + 2]};
       const uint8_t material = 77;
       require_ok(qry_world_set_voxels(world.get(), 0, beside, &material, 1, &changed));

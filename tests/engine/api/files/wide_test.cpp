@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/app/sanitized.hpp"
+#include "tests/engine/api/files/budgeted.hpp"
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
@@ -30,36 +31,12 @@ constexpr int32_t kReach = 200;
 
 // A new world that keeps to a budget and follows a new file, or the file's.
 OneWorld wide(const Worlds& worlds, uint32_t home, const fs::path& file, bool opens = false, Fault* fault = nullptr) {
-  qry_emulation_info emulation;
-  if (fault) emulation = fault->info();
-  qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
-  budget.bytes = kBudget;
-  budget.next = fault ? &emulation : nullptr;
-  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
-  wanted.home = home;
-  wanted.next = &budget;
-  const std::string path = file.string();
-  qry_world* world = nullptr;
-  if (opens) {
-    qry_open_info info = QRY_OPEN_INFO_INIT;
-    info.path = path.c_str();
-    info.next = &wanted;
-    require_ok(qry_world_open(worlds.context(), &info, &world));
-    return OneWorld(world);
-  }
-  qry_world_info info = QRY_WORLD_INFO_INIT;
-  info.next = &wanted;
-  require_ok(qry_world_create(worlds.context(), &info, &world));
-  OneWorld made(world);
+  budgeted::Made made = budgeted::with_budget(worlds, home, kBudget, opens ? file : fs::path(), fault);
+  require_ok(made.result);
+  if (opens) return std::move(made.world);
   fs::remove(file);
-  require_ok(qry_world_attach(world, path.c_str()));
-  return made;
-}
-
-std::vector<uint32_t> device_homes(const Worlds& worlds) {
-  std::vector<uint32_t> there = homes(worlds);
-  std::erase(there, uint32_t(QRY_HOME_HOST));
-  return there;
+  require_ok(qry_world_attach(made.world.get(), file.c_str()));
+  return std::move(made.world);
 }
 
 qry_edit at_place(qry_edit edit, const std::array<int32_t, 3>& place) {
@@ -175,7 +152,7 @@ TEST_CASE("c_api: a world with a budget that follows a file is edited anywhere, 
           "[one-caller]") {
   const Worlds worlds;
   const fs::path file = scratch_dir("api_wide") / "w.quarry";
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : budgeted::device_homes(worlds)) {
     INFO("home " << home);
     Both both(worlds, wide(worlds, home, file));
     std::mt19937 random(20261129);
@@ -215,7 +192,7 @@ TEST_CASE("c_api: a world with a budget that follows a file is edited anywhere, 
 TEST_CASE("c_api: an edit that is longer than one grid is one step, there wholly or not at all", "[one-caller]") {
   const Worlds worlds;
   const fs::path file = scratch_dir("api_wide_long") / "w.quarry";
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : budgeted::device_homes(worlds)) {
     INFO("home " << home);
     Fault fault;
     const OneWorld world = wide(worlds, home, file, false, home == QRY_HOME_EMULATED ? &fault : nullptr);
@@ -294,7 +271,7 @@ TEST_CASE("c_api: of a world of more pages than are kept in mind the window find
     for (int32_t x = 0; x < kEdge; ++x) xyz.insert(xyz.end(), {x * 128 + 5, 70, z * 128 + (x + z) % 128});
   std::vector<uint8_t> materials(xyz.size() / 3);
   for (size_t i = 0; i < materials.size(); ++i) materials[i] = uint8_t(1 + i % 255);
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : budgeted::device_homes(worlds)) {
     INFO("home " << home);
     OneWorld world = wide(worlds, home, file);
     uint64_t changed = 0;
@@ -335,7 +312,7 @@ TEST_CASE("c_api: of a world of more pages than are kept in mind the window find
 TEST_CASE("c_api: rays and pictures far from a wide world's origin are those of its parts", "[one-caller]") {
   const Worlds worlds(QRY_DEVICE_LAZY);
   const fs::path file = scratch_dir("api_wide_seen") / "w.quarry";
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : budgeted::device_homes(worlds)) {
     INFO("home " << home);
     Both both(worlds, wide(worlds, home, file));
     std::mt19937 random(7);

@@ -20,10 +20,6 @@ namespace quarry::test::budgeted {
 
 // Of a small budget, as quarry.h says it.
 inline constexpr uint64_t kSlack = 24'000'000;
-struct Made {
-  OneWorld world{nullptr};
-  qry_result result = QRY_OK;
-};
 
 // A new world, or the one of a file, that keeps to a budget.
 inline Made with_budget(const Worlds& worlds, uint32_t home, uint64_t budget_bytes,
@@ -36,21 +32,7 @@ inline Made with_budget(const Worlds& worlds, uint32_t home, uint64_t budget_byt
   qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
   wanted.home = home;
   wanted.next = &budget;
-  qry_world* world = nullptr;
-  Made made;
-  if (file.empty()) {
-    qry_world_info info = QRY_WORLD_INFO_INIT;
-    info.next = &wanted;
-    made.result = qry_world_create(worlds.context(), &info, &world);
-  } else {
-    const std::string path = file.string();
-    qry_open_info info = QRY_OPEN_INFO_INIT;
-    info.path = path.c_str();
-    info.next = &wanted;
-    made.result = qry_world_open(worlds.context(), &info, &world);
-  }
-  made.world = OneWorld(world);
-  return made;
+  return made_as(worlds, wanted, file);
 }
 
 // Little more than the least, which is told to who asks for less: there is room for some thirty thousand bricks that

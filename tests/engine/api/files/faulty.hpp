@@ -65,24 +65,11 @@ inline OneWorld faulty_world(const Worlds& worlds, Fault& fault, const std::file
   qry_world_home_info home = QRY_WORLD_HOME_INFO_INIT;
   home.home = QRY_HOME_EMULATED;
   home.next = &emulation;
-  qry_world* world = nullptr;
-  qry_result got;
-  if (file.empty()) {
-    qry_world_info info = QRY_WORLD_INFO_INIT;
-    info.next = &home;
-    got = qry_world_create(worlds.context(), &info, &world);
-  } else {
-    const std::string path = file.string();
-    qry_open_info info = QRY_OPEN_INFO_INIT;
-    info.path = path.c_str();
-    info.flags = flags;
-    info.next = &home;
-    got = qry_world_open(worlds.context(), &info, &world);
-  }
-  if (result) *result = got;
-  else require_ok(got);
-  REQUIRE((world != nullptr) == (got == QRY_OK));
-  return OneWorld(world);
+  Made made = made_as(worlds, home, file, flags);
+  if (result) *result = made.result;
+  else require_ok(made.result);
+  REQUIRE(bool(made.world) == (made.result == QRY_OK));
+  return std::move(made.world);
 }
 
 // One call of the interface that needs the device.

@@ -70,6 +70,31 @@ inline OneWorld opened(const Worlds& worlds, const std::filesystem::path& file, 
   return OneWorld(world);
 }
 
+// A new world, or the one of a file, as `wanted` and what is chained to it say; null: it was refused.
+struct Made {
+  OneWorld world{nullptr};
+  qry_result result = QRY_OK;
+};
+inline Made made_as(const Worlds& worlds, const qry_world_home_info& wanted, const std::filesystem::path& file,
+                    uint32_t flags = 0) {
+  qry_world* world = nullptr;
+  Made made;
+  if (file.empty()) {
+    qry_world_info info = QRY_WORLD_INFO_INIT;
+    info.next = &wanted;
+    made.result = qry_world_create(worlds.context(), &info, &world);
+  } else {
+    const std::string path = file.string();
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.path = path.c_str();
+    info.flags = flags;
+    info.next = &wanted;
+    made.result = qry_world_open(worlds.context(), &info, &world);
+  }
+  made.world = OneWorld(world);
+  return made;
+}
+
 inline qry_world_state state_of(qry_world* world) {
   qry_world_state state = QRY_WORLD_STATE_INIT;
   require_ok(qry_world_get_state(world, &state));

@@ -31,7 +31,7 @@ constexpr int32_t kReach = 200;
 
 // A new world that keeps to a budget and follows a new file, or the file's.
 OneWorld wide(const Worlds& worlds, uint32_t home, const fs::path& file, bool opens = false, Fault* fault = nullptr) {
-  budgeted::Made made = budgeted::with_budget(worlds, home, kBudget, opens ? file : fs::path(), fault);
+  Made made = budgeted::with_budget(worlds, home, kBudget, opens ? file : fs::path(), fault);
   require_ok(made.result);
   if (opens) return std::move(made.world);
   fs::remove(file);

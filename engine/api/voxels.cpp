@@ -149,7 +149,7 @@ qry_result check_region_inside(const qry_world& world, uint32_t volume, const in
   const Instance* offender = nullptr;
   // One that a file follows may be larger than its grid: what is beyond all coordinates is refused there.
   if (world.home && world.home->pages() &&
-      (world.home->pages()->can_move() ||
+      (world.home->pages()->has_file() ||
        world.home->pages()->holds({{min[0], min[1], min[2]}, {max[0], max[1], max[2]}})))
     return QRY_OK;
   if (shown_inside_world(world.document->scene(), volume, box, &offender)) return QRY_OK;

@@ -136,6 +136,12 @@ Result<void> check_on_host(device::Side side, const char* what) {
 Error beyond_scene() {
   return {ErrorCode::out_of_bounds, "voxels would be beyond all coordinates, which are -2^30 to 2^30 - 1"};
 }
+void put_in_world(RayHit& hit, Int3 origin) {
+  if (hit.t < 0) return;
+  hit.voxel[0] += origin.x;
+  hit.voxel[1] += origin.y;
+  hit.voxel[2] += origin.z;
+}
 // The same edit in a window. What is cut off is beyond all that a window holds.
 Edit in_window(Edit edit, Int3 origin) {
   const auto along = [](int32_t at, int32_t from) {
@@ -384,7 +390,7 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
   const bool floods = edit.shape == Shape::connected, creates = !floods && edit.creates();
   const Box3 bounds = floods ? Box3{edit.a, edit.a} : shape.bounds();
-  if (creates && pages_->can_move() && !in_scene(bounds)) return tl::unexpected(beyond_scene());
+  if (creates && pages_->has_file() && !in_scene(bounds)) return tl::unexpected(beyond_scene());
   // What one grid does not hold is made window by window.
   const std::vector<Box3> windows = pages_->windows_of(intersected(bounds, {kSceneMin, kSceneMax}), creates || floods);
   if (creates && windows.size() > 1) QRY_TRY(shape.rows(kMostBricksPerEdit));
@@ -413,8 +419,7 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
       return edit_there(its, {});
     }
   }
-  size_t window = windows.empty() ? 0 : 1, next = 0;
-  if (windows.size() > 1) window = 0;
+  size_t window = windows.size() > 1 ? 0 : windows.size(), next = 0;  // a single one is shown
   return in_parts(edit_label(edit), [&](size_t) -> Result<std::optional<uint64_t>> {
     while (next == parts.size()) {
       if (window == windows.size()) return std::optional<uint64_t>();
@@ -484,7 +489,7 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
   // What one window holds, and what others do, each in the order of the list.
   std::vector<std::vector<uint64_t>> groups;
   std::vector<uint64_t> rest;
-  const bool moves = pages_->can_move();
+  const bool moves = pages_->has_file();
   for (uint64_t i = 0; i < voxels.count; ++i) {
     const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
     if (moves && !in_scene({voxel, voxel})) return tl::unexpected(beyond_scene());
@@ -546,7 +551,7 @@ Result<uint64_t> DeviceHome::set_in_window(const device::GivenVoxels& voxels,
       const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
       box = united(box, {voxel, voxel});
     }
-    if (pages_->can_move()) QRY_TRY(pages_->show(box));
+    if (pages_->has_file()) QRY_TRY(pages_->show(box));
     take();
     auto parts = pages_->parts_of(xyz.data(), materials.size());
     if (parts.empty()) return {};
@@ -607,12 +612,12 @@ Result<uint64_t> DeviceHome::write_box_part(const Box3& part, const uint8_t* mat
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
   if (!pages_) return write_box_part(box, materials, side);
   const auto stay = stay_there();
-  if (pages_->can_move() && !in_scene(box)) return tl::unexpected(beyond_scene());
+  if (pages_->has_file() && !in_scene(box)) return tl::unexpected(beyond_scene());
   std::vector<Box3> windows = pages_->windows_of(box, true);
   if (windows.empty()) windows.push_back(box);
   std::vector<Box3> parts;  // in the window
   const auto show = [&](const Box3& window) -> Result<void> {
-    if (pages_->can_move()) QRY_TRY(pages_->show(window));
+    if (pages_->has_file()) QRY_TRY(pages_->show(window));
     const Box3 its = moved(intersected(window, box), Int3{} - origin());
     parts = pages_->parts_of(its);
     if (parts.size() == 1) parts.front() = its;
@@ -2323,10 +2328,7 @@ Result<RayHit> DeviceHome::pick(const std::array<double, 3>& origin, const std::
         1, [&](size_t, std::span<Ray> to) { to[0] = ray; },
         [&](size_t, std::span<const RayHit> hits) { hit = hits[0]; }));
   }
-  if (hit.t < 0) return hit;
-  hit.voxel[0] += from.x;
-  hit.voxel[1] += from.y;
-  hit.voxel[2] += from.z;
+  put_in_world(hit, from);
   return hit;
 }
 
@@ -2366,11 +2368,8 @@ Result<void> DeviceHome::trace_in_windows(std::span<const Ray> rays, std::span<R
     found.resize(some.size());
     QRY_TRY(trace_in_window(some, found));
     for (size_t n = 0; n < now.size(); ++n) {
-      RayHit& hit = hits[now[n]] = found[n];
-      if (hit.t < 0) continue;
-      hit.voxel[0] += from.x;
-      hit.voxel[1] += from.y;
-      hit.voxel[2] += from.z;
+      hits[now[n]] = found[n];
+      put_in_world(hits[now[n]], from);
     }
   }
   return {};

@@ -442,6 +442,10 @@ class DeviceHome {
   Result<std::vector<uint32_t>> keys_in_parts();
   Result<uint64_t> write_part(const PageGroups& groups, size_t number, const BrickMap& before, const BrickMap& after,
                               const char* label, BricksBefore* kept);
+  // What groups there are, asked once the step has begun; and what the bricks of one's pages become.
+  using BeginGroups = std::function<Result<PageGroups>()>;
+  using BecomeGroup = std::function<Result<BrickMap>(std::span<const uint32_t> pages, const BrickMap& before)>;
+  Result<uint64_t> change_groups(const char* label, const BeginGroups& begin, const BecomeGroup& become);
   Result<uint64_t> combine_in_parts(DeviceHome& other, device::Combination combination,
                                     const device::Store::NewMaterials* materials);
   Result<PiecesFound> find_pieces(uint32_t neighbours, bool with_materials);

@@ -354,6 +354,23 @@ Result<uint64_t> DeviceHome::write_part(const PageGroups& groups, size_t number,
 
 // ---- Reading
 
+// One step of parts, none of which sees what others have become.
+Result<uint64_t> DeviceHome::change_groups(const char* label, const BeginGroups& begin, const BecomeGroup& become) {
+  PageGroups groups;
+  const auto make = [&](size_t number) -> Result<std::optional<uint64_t>> {
+    if (number == 0) {
+      QRY_TRY_ASSIGN(groups, begin());
+    }
+    if (number == groups.size()) return std::optional<uint64_t>();
+    const std::vector<uint32_t>& pages = groups.groups[number];
+    QRY_TRY_ASSIGN(const BrickMap before, bricks_of_pages(pages, true, nullptr));
+    QRY_TRY_ASSIGN(const BrickMap after, become(pages, before));
+    QRY_TRY_ASSIGN(const uint64_t ticket, write_part(groups, number, before, after, label, nullptr));
+    return std::optional(ticket);
+  };
+  return in_parts(label, [&](size_t number) { return without_throwing([&] { return make(number); }); });
+}
+
 Result<void> DeviceHome::read_in_groups(std::span<const PageUse> pages, const UseGroup& use) {
   const ThreadShare share(threads_ ? threads_ : thread_count());
   std::unordered_map<uint32_t, uint64_t> bytes;
@@ -746,11 +763,9 @@ Result<std::vector<device::PartScratch::Part>> DeviceHome::find_parts_in_parts(u
 
 Result<uint64_t> DeviceHome::keep_parts_in_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
   const ThreadShare share(threads_ ? threads_ : thread_count());
-  const char* const label = "keep parts";
-  PageGroups groups;
   PiecesFound found;
   std::vector<uint8_t> stays;  // of the pieces
-  const auto begin = [&]() -> Result<void> {
+  const auto begin = [&]() -> Result<PageGroups> {
     QRY_TRY_ASSIGN(const auto pages, pages_in_use());
     QRY_TRY_ASSIGN(found, find_pieces(neighbours, false));
     const auto parts = found.in_order();
@@ -761,14 +776,9 @@ Result<uint64_t> DeviceHome::keep_parts_in_parts(uint32_t neighbours, uint64_t m
     }
     std::unordered_map<uint32_t, uint64_t> bytes;
     for (const PageUse& page : pages) bytes[page.number] = page.bytes + page.bricks * kChangeBytes;
-    groups = PageGroups(bytes, group_bytes());
-    return {};
+    return PageGroups(bytes, group_bytes());
   };
-  const auto make = [&](size_t number) -> Result<std::optional<uint64_t>> {
-    if (number == 0) QRY_TRY(begin());
-    if (number == groups.size()) return std::optional<uint64_t>();
-    const std::vector<uint32_t>& pages = groups.groups[number];
-    QRY_TRY_ASSIGN(const BrickMap before, bricks_of_pages(pages, true, nullptr));
+  const auto become = [&](std::span<const uint32_t> pages, const BrickMap& before) -> Result<BrickMap> {
     QRY_TRY_ASSIGN(const auto parts, parts_of_pages(before, pages, Connectivity(neighbours)));
     std::vector<BrickPut> left;
     for (size_t i = 0; i < pages.size(); ++i) {
@@ -781,10 +791,9 @@ Result<uint64_t> DeviceHome::keep_parts_in_parts(uint32_t neighbours, uint64_t m
     std::ranges::sort(left, {}, &BrickPut::brick);
     BrickMap after;
     after.put(left);
-    QRY_TRY_ASSIGN(const uint64_t ticket, write_part(groups, number, before, after, label, nullptr));
-    return std::optional(ticket);
+    return after;
   };
-  return in_parts(label, [&](size_t number) { return without_throwing([&] { return make(number); }); });
+  return change_groups("keep parts", begin, become);
 }
 
 // ---- Floods
@@ -1032,8 +1041,7 @@ Result<uint64_t> DeviceHome::combine_in_parts(const OtherBricks& other, device::
                                               const char* label) {
   const auto stay = stay_there();
   const ThreadShare share(threads_ ? threads_ : thread_count());
-  PageGroups groups;
-  const auto begin = [&]() -> Result<void> {
+  const auto begin = [&]() -> Result<PageGroups> {
     QRY_TRY_ASSIGN(const auto pages, pages_in_use());
     std::unordered_map<uint32_t, uint64_t> bytes;
     const bool is_union = combination == device::Combination::union_of;
@@ -1043,20 +1051,13 @@ Result<uint64_t> DeviceHome::combine_in_parts(const OtherBricks& other, device::
       if (combination != device::Combination::intersection && !other.in_pages.contains(page.number)) continue;
       bytes[page.number] += page.bytes + (is_union ? 0 : page.bricks * kChangeBytes);
     }
-    groups = PageGroups(bytes, std::min(other.most_bytes, group_bytes()));
-    return {};
+    return PageGroups(bytes, std::min(other.most_bytes, group_bytes()));
   };
-  const auto make = [&](size_t number) -> Result<std::optional<uint64_t>> {
-    if (number == 0) QRY_TRY(begin());
-    if (number == groups.size()) return std::optional<uint64_t>();
-    const std::vector<uint32_t>& pages = groups.groups[number];
-    QRY_TRY_ASSIGN(const BrickMap before, bricks_of_pages(pages, true, nullptr));
+  const auto become = [&](std::span<const uint32_t> pages, const BrickMap& before) -> Result<BrickMap> {
     QRY_TRY_ASSIGN(const BrickMap theirs, other.read(pages));
-    QRY_TRY_ASSIGN(const BrickMap after, boolean(before, theirs, BooleanKind(combination)));
-    QRY_TRY_ASSIGN(const uint64_t ticket, write_part(groups, number, before, after, label, nullptr));
-    return std::optional(ticket);
+    return boolean(before, theirs, BooleanKind(combination));
   };
-  return in_parts(label, [&](size_t number) { return without_throwing([&] { return make(number); }); });
+  return change_groups(label, begin, become);
 }
 
 }  // namespace quarry::engine

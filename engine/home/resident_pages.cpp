@@ -58,6 +58,7 @@ constexpr size_t kMostSummaries = size_t(1) << 15, kFewPages = 512;
 constexpr Int3 kWellInside{4096, 2048, 4096};
 
 Int3 page_floor(Int3 voxel) { return {voxel.x & -kPageEdge, voxel.y & -kPageEdge, voxel.z & -kPageEdge}; }
+Int3 low_of_page(Int3 page) { return {page.x * kPageEdge, page.y * kPageEdge, page.z * kPageEdge}; }  // of the world
 Int3 world_page(uint32_t number, Int3 origin) {
   const Int3 low = voxels_of_page(number).min + origin;
   return {low.x >> 7, low.y >> 7, low.z >> 7};
@@ -132,7 +133,7 @@ void ResidentPages::put_elsewhere(const Written& written) {
   Elsewhere& page = found->second;
   page.voxels += written.chunk.voxels;
   page.bricks += written.chunk.bricks;
-  page.bounds = united(page.bounds, moved(written.chunk.bounds, {at.x * 128, at.y * 128, at.z * 128}));
+  page.bounds = united(page.bounds, moved(written.chunk.bounds, low_of_page(at)));
   if (is_new && summaries_ < kMostSummaries) {
     page.summary = std::make_unique<Summary>();
     ++summaries_;
@@ -267,7 +268,7 @@ void ResidentPages::note_elsewhere() {
 }
 
 bool ResidentPages::one_grid_holds(std::span<const io::ChunkBricks> chunks) {
-  constexpr Box3 kGrid{{-128, -64, -128}, {127, 63, 127}};
+  constexpr Box3 kGrid = chunks_of({brick_of(kWorldMin), brick_of(kWorldMax)});
   return std::ranges::all_of(chunks, [&](const io::ChunkBricks& one) {
     const Box3 its{one.chunk, one.chunk};
     return intersected(its, kGrid) == its;
@@ -430,7 +431,7 @@ Result<void> ResidentPages::move_to(Int3 origin) {
 Result<void> ResidentPages::move_window(Int3 origin) {
   const Box3 window = moved({kWorldMin, kWorldMax}, origin);
   const auto arrives = [&](Int3 page) {
-    const Int3 low{page.x * 128, page.y * 128, page.z * 128};
+    const Int3 low = low_of_page(page);
     return !intersected({low, low}, window).empty() && !is_at_corner(low - origin);
   };
   // What is not known of the pages that it will have.
@@ -513,7 +514,7 @@ void ResidentPages::put_page_elsewhere(uint32_t number, const Page& page, bool k
 
 // Of the window.
 void ResidentPages::put_page(Int3 page, const Summary& summary) {
-  const Int3 low = Int3{page.x * 128, page.y * 128, page.z * 128} - origin_;
+  const Int3 low = low_of_page(page) - origin_;
   const uint32_t number = page_of(brick_of(low));
   Page& its = pages_[number];
   its.chunks = summary.chunks;

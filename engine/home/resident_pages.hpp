@@ -100,8 +100,6 @@ class ResidentPages {
   Int3 origin() const { return origin_; }
   // Whether the grid of a world about its origin holds all of these.
   static bool one_grid_holds(std::span<const io::ChunkBricks> chunks);
-  // It can be elsewhere: a file has what leaves it.
-  bool can_move() const { return file_ != nullptr; }
   bool has_elsewhere() const { return !elsewhere_.empty(); }  // voxels outside of the window
   // Of voxels of the world: all of them are in the window.
   bool holds(const Box3& voxels) const;
@@ -150,7 +148,7 @@ class ResidentPages {
   Result<bool> fits_together(uint64_t more_bricks);
   uint64_t most_bytes() const { return most_bytes_; }  // of the device's memory, for bricks that are there, and steps
   uint64_t host_bytes() const { return cache_.most_bytes(); }  // of the host's memory, for pages
-  bool has_file();
+  bool has_file();  // which has what leaves; so the window can be elsewhere, too
   // The file has all that the world has; steps that the device had are the file's alone, a step that has begun goes on.
   // Errors: of a flush, device.
   Result<void> bring_to_file();
